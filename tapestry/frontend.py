@@ -165,6 +165,12 @@ def _locate(module: ModuleOp, error: Exception) -> TapestryError:
     return BrokenRulesError(issues) if issues else InvalidProgramError(_first_message(error))
 
 
+def syntax_error(error: ParseError) -> ProgramSyntaxError:
+    """An error of xDSL's parser as one of ours."""
+    said = explained(error, _operations)
+    return ProgramSyntaxError(said.message, location=said.location, hint=said.hint)
+
+
 def _operations(dialect: str) -> list[str]:
     """The names of a dialect's operations; those of other dialects where there is none."""
     known = installed_universe().all_dialects

@@ -27,10 +27,10 @@ from xdsl.utils.exceptions import ParseError
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import lowered
-from tapestry.diagnostics import Location, UsageError
+from tapestry.diagnostics import UsageError
 from tapestry.dialects.loom import TensorType
 from tapestry.dumping import Dump
-from tapestry.frontend import ProgramSyntaxError, load_module
+from tapestry.frontend import load_module, syntax_error
 from tapestry.importers.arrays import array_of, like_given
 from tapestry.movement_log import log_plan
 from tapestry.passes.loom.outline import inlined
@@ -258,9 +258,7 @@ def load(path: str | Path, *, on: str = "numpy", pipeline: str | None = None) ->
     try:
         module = load_module(path)
     except ParseError as error:
-        place = error.span.get_location()
-        where = Location(str(place.file), place.line, place.col)
-        raise ProgramSyntaxError(error.msg, location=where) from error
+        raise syntax_error(error) from error
     return Program(module, on=on, pipeline=pipeline)
 
 

@@ -1,7 +1,7 @@
 """What xDSL says of text that is no program, with its place and what would be right.
 
     said = explained(error, operations=lambda dialect: ["weft.apply", ...])
-    said.message, said.hint     'operation weft.aply is not registered', 'did you mean weft.apply?'
+    said.message, said.hint     'Operation weft.aply is not registered', 'did you mean weft.apply?'
 
 xDSL marks what comes after the name of an operation that it does not know, and says nothing where a
 text ends too early.
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias, cast
 
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Span
+from xdsl.utils.lexer import Input, Span
 
 from tapestry.diagnostics import Location
 from tapestry.pipelines import nearest
@@ -43,8 +43,10 @@ def explained(error: ParseError, operations: Callable[[str], Iterable[str]]) -> 
     unknown = _UNKNOWN.match(message)
     if unknown is not None:
         name = unknown[1]
-        start = text.rfind(name, 0, span.end)
-        span = span if start < 0 else replace(span, start=start, end=start + len(name))
+        # The mark is at what comes after the name; or at the name, where that is quoted.
+        before = text[: span.start].rstrip().removesuffix('"')
+        at = len(before) - len(name) if before.endswith(name) else text.find(name, span.start)
+        span = span if at < 0 else Span(at, at + len(name), cast("Input[str]", span.input))
         hint = nearest(name, operations(name.split(".")[0]))
     elif not text[span.start :].strip():
         message = f"the text ends here{', ' if message else ''}{message}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from xdsl.utils.exceptions import ParseError
 
+import tapestry
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.dialects import loom
 from tapestry.frontend import (
@@ -173,6 +174,10 @@ def test_text_that_is_no_program(text: str, message: str) -> None:
     [
         ("%y = weft.aply @relu", "p.mlir:1:6: error: Operation weft.aply is not registered"),
         ("%y = weft.aply @relu", "hint: did you mean weft.apply?"),
+        ('%y = weft.aply "x"', "p.mlir:1:6: error: Operation weft.aply is not registered"),
+        ('%y = "weft.aply"()', "p.mlir:1:7: error: Operation weft.aply is not registered"),
+        ("  softmax @softmax", "p.mlir:1:3: error: Operation softmax is not registered"),
+        ("loom.aply loom.aply.b", "p.mlir:1:1: error: Operation loom.aply is not registered"),
         ("%y = loon.operation @f", "hint: did you mean loom.operation or loom"),
         ("func.func @main() {\n  func.return\n", "p.mlir:3:1: error: the text ends here"),
         ("func.func @main() {\n  func.return\n", "hint: a `}` is missing"),
@@ -187,3 +192,10 @@ def test_what_would_be_right_is_said(text: str, says: str) -> None:
         verify_module(parse_text(text, "p.mlir"))
     assert says in describe_error(caught.value)
     assert says.split(": ")[-1] in issues_json_text(caught.value)
+
+
+def test_a_file_that_is_no_program_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text("%y = weft.aply @relu")
+    with pytest.raises(TapestryError, match=r"p.mlir:1:6: error: .*\n.*did you mean weft.apply"):
+        tapestry.load(path)

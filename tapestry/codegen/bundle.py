@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -57,14 +59,8 @@ from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
 
-_MARKERS = {
-    "kernels.py": "Written by Tapestry",
-    "load.py": "Runs a compiled program from its folder",
-    "manifest.json": '"targets"',
-}
-"""What files that are written have among their first bytes, so that no other is overwritten."""
-
 _HEAD = 1 << 10
+"""The first bytes of a file, which say what it is."""
 
 VERSION = manifests.FORM
 """The form of the folder, which `load.py` checks."""
@@ -239,17 +235,48 @@ def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, 
 
 def _check_own(folder: Path) -> None:
     """Raise UsageError where a file that is to be written is there, and is somebody else's."""
-    for name, marker in _MARKERS.items():
+    for name, is_own in _OWN.items():
         path = folder / name
         try:
-            head = path.read_bytes()[:_HEAD] if path.is_file() else None
+            if not path.exists() or is_own(path):
+                continue
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-        if head is not None and marker.encode() not in head:
-            raise UsageError(
-                f"cannot write {path}: there is one that Tapestry did not write",
-                hint="give a folder of its own, or remove the file",
-            )
+        raise UsageError(
+            f"cannot write {path}: there is one that Tapestry did not write",
+            hint="give a folder of its own, or remove the file",
+        )
+
+
+def _begins(path: Path, marker: str) -> bool:
+    with path.open("rb") as file:
+        return marker.encode() in file.read(_HEAD)
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        manifest: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and {"targets", "files", "kernels"} <= manifest.keys()
+
+
+def _has_constants(path: Path) -> bool:
+    """Whether it is an archive of what `ConstantFile` names, and nothing else."""
+    try:
+        with ZipFile(path) as archive:
+            return all(re.fullmatch(r"c[0-9a-f]{16}\.npy", name) for name in archive.namelist())
+    except BadZipFile:
+        return False
+
+
+_OWN: Mapping[str, Callable[[Path], bool]] = {
+    "kernels.py": lambda path: _begins(path, "Written by Tapestry"),
+    "load.py": lambda path: _begins(path, "Runs a compiled program from its folder"),
+    "manifest.json": _is_manifest,
+    _CONSTANTS: _has_constants,
+}
+"""What says of a file that is to be written that an earlier one is Tapestry's."""
 
 
 def _listed(folder: Path) -> dict[str, str]:

@@ -97,20 +97,27 @@ def expand_steps(
     return Composite(tuple(calls), tuple(results)), outputs
 
 
-def check_steps(template: Template, library: Resolver, above: tuple[str, ...] = ()) -> None:
+def check_steps(
+    template: Template,
+    library: Resolver,
+    checked: set[str] | None = None,
+    above: tuple[str, ...] = (),
+) -> None:
     """Raise what is wrong with the steps of a composite, whatever it is applied to.
 
-    That is a template that there is none of, or that is made of itself; what it does not take, or
-    needs and is not given; and what is read before it is made.
+    That is a template that there is none of, or that is made of itself; an input or a parameter
+    that it does not have; an input that is not given, or is read before it is made. Templates that
+    are `checked` are not again, and those that are now are added.
     """
+    checked = set[str]() if checked is None else checked
     way = (*above, template.name)
     if template.name in above:
         raise LimitError(
             f"{template.name} is made of itself: {' -> '.join(way[above.index(template.name) :])}",
             location=template.location,
         )
-    if len(way) > MAX_NESTING:
-        return  # which is said when it is expanded
+    if template.name in checked or len(way) > MAX_NESTING:  # which is said when it is expanded
+        return
     known = [entry.name for entry in template.inputs]
     for step in template.steps:
         try:
@@ -124,8 +131,9 @@ def check_steps(template: Template, library: Resolver, above: tuple[str, ...] = 
                     raise _missing(step, entry)
         except WeftError as error:
             raise error.within(f"step {step.name} of {template.name}", step.location) from None
-        check_steps(target, library, way)
+        check_steps(target, library, checked, way)
         known.append(step.name)
+    checked.add(template.name)
 
 
 def _given(template: Template, inputs: Sequence[Tensor]) -> Values:

@@ -55,13 +55,10 @@ class Values:
     def find(self, text: str | Text, names: Names) -> str | list[str] | None:
         """The names of what `text` refers to: of one tensor, of a list, or None for none."""
         source = Text.of(text)
-        plain = source.text.strip()
-        if plain.startswith("["):
-            if not plain.endswith("]"):
-                raise ParseError(f"`{plain}` is no list of tensors", location=source.location)
-            items = _split(plain[1:-1])
-            return [name for item in items for name in self._several(item, source, names)]
-        return self._one(plain, source, names)
+        items = _items(source)
+        if items is None:
+            return self._one(source.text.strip(), source, names)
+        return [name for item in items for name in self._several(item, source, names)]
 
     def _several(self, item: str, source: Text, names: Names) -> list[str]:
         spliced = item.endswith("...")
@@ -97,16 +94,26 @@ class Values:
 
 
 def check_names(text: Text, known: Iterable[str]) -> None:
-    """Raise where what a step reads is none of the inputs and earlier steps that are `known`.
+    """Raise unless all that a step reads is of the inputs and earlier steps that are `known`.
 
     Of a step with several outputs, which one is not looked at.
     """
-    plain, names = text.text.strip(), set(known)
-    items = _split(plain[1:-1]) if plain.startswith("[") else [plain]
-    for item in items:
-        name = _matched(item.removesuffix("...").strip(), text)[1]
+    names, items = set(known), _items(text)
+    plain = [text.text] if items is None else [item.removesuffix("...") for item in items]
+    for item in plain:
+        name = _matched(item.strip(), text)[1]
         if name.split(".")[0] not in names:
             raise _unknown(name, text, names)
+
+
+def _items(source: Text) -> list[str] | None:
+    """The items of a list of tensors, None of one tensor."""
+    plain = source.text.strip()
+    if not plain.startswith("["):
+        return None
+    if not plain.endswith("]"):
+        raise ParseError(f"`{plain}` is no list of tensors", location=source.location)
+    return _split(plain[1:-1])
 
 
 def _matched(item: str, source: Text) -> re.Match[str]:

@@ -348,8 +348,8 @@ def test_what_no_manifest_of_ours_lists_is_left(tmp_path: Path) -> None:
     assert (tmp_path / "kept.txt").read_text() == "kept"
 
 
-@pytest.mark.parametrize("name", ["kernels.py", "load.py", "manifest.json"])
-@pytest.mark.parametrize("content", [b"", b"mine\n", b"\xff\xfe\x00"])
+@pytest.mark.parametrize("name", ["kernels.py", "load.py", "manifest.json", "constants.npz"])
+@pytest.mark.parametrize("content", [b"", b"mine\n", b"\xff\xfe\x00", b'{"targets": {}}'])
 def test_files_of_others_are_not_overwritten(name: str, content: bytes, tmp_path: Path) -> None:
     program = tapestry.compile(tapestry.input("x", (16, 16)) + 1).lowered
     (tmp_path / name).write_bytes(content)
@@ -357,6 +357,17 @@ def test_files_of_others_are_not_overwritten(name: str, content: bytes, tmp_path
         compile_bundle(program, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == content
+
+
+def test_constants_and_folders_of_others_stay(tmp_path: Path) -> None:
+    program = tapestry.compile(tapestry.input("x", (16, 16)) + 1).lowered
+    np.savez(tmp_path / "constants.npz", mine=np.arange(5))
+    with pytest.raises(UsageError, match=r"constants.npz: there is one that Tapestry did not"):
+        compile_bundle(program, tmp_path)
+    assert np.load(tmp_path / "constants.npz")["mine"].tolist() == [0, 1, 2, 3, 4]
+    (tmp_path / "out" / "load.py").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"cannot read .*load.py"):
+        compile_bundle(program, tmp_path / "out")
 
 
 def test_what_was_left_half_written_is_overwritten(tmp_path: Path) -> None:

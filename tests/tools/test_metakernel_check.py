@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tapestry.metakernels import load_library
+from tapestry.metakernels import Library, load_library
 from tapestry.metakernels.composition import check_steps
 from tapestry.runtime.executor import Result
 from tapestry.tools._check_examples import Depth, ExampleError, check_example
@@ -174,6 +174,8 @@ _INPUT = 'inputs: {x: {shape: "[$n]", dtype: float}}'
         ("result: {op: exp}", "step result of made: input x of exp is not given"),
         ("t: {op: exp, x: result}, result: {op: exp, x: t}", "result is no input and no earlier"),
         ("result: {op: concat, tensors: '[x, z...]'}", "z is no input and no earlier step"),
+        ("result: {op: exp, x: 'x...'}", "`x...` names no tensor"),
+        ("result: {op: concat, tensors: '[x, x'}", "`[x, x` is no list of tensors"),
         ("result: {op: made, x: x}", "made is made of itself: made -> made"),
         ("result: {op: other, x: x}", "made is made of itself: made -> other -> made"),
     ],
@@ -187,6 +189,23 @@ def test_steps_without_an_example(
     err = capsys.readouterr().err
     assert says in err
     assert f"{file}:" in err
+
+
+def test_composites_of_composites_are_checked_once_each(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are 4^15 ways from the last one to the first."""
+    steps = ", ".join(f"s{n}: {{op: OP, x: x}}" for n in range(3)) + ", result: {op: OP, x: x}"
+    text = "".join(
+        f"c{n}:\n  {_INPUT}\n  steps: {{{steps.replace('OP', f'c{n - 1}' if n else 'exp')}}}\n"
+        for n in range(15)
+    )
+    file.write_text(text)
+    asked: list[str] = []
+    get = Library.get
+    monkeypatch.setattr(Library, "get", lambda self, name: asked.append(name) or get(self, name))
+    assert check(file) == 0
+    assert len(asked) < 3000
 
 
 def test_all_composites_of_the_library_are_made_of_what_there_is() -> None:

@@ -51,7 +51,7 @@ _here = _Here()
 
 def thread_count() -> int:
     """How many threads a call may use."""
-    asked = os.environ.get(VARIABLE)
+    asked = os.environ.get(VARIABLE) or None
     if asked is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if not asked.isdecimal() or int(asked) < 1:

@@ -305,7 +305,8 @@ class Whole:
 
         None where it is not known what a call is then.
         """
-        return None if self._linked is None else self._linked.of_alike(inputs)
+        linked = self.linked
+        return None if linked is None else linked.of_alike(inputs)
 
     def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs, on memory of their own, by one call of compiled code.
