@@ -8,7 +8,7 @@ along {0, 1, 2}; `%e` needs only `math.exp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -43,13 +43,16 @@ def dependences(
     return varies
 
 
-def needed_operations(values: Iterable[SSAValue]) -> set[Operation]:
-    """The operations of a body that some of its values are computed by."""
+def needed_operations(
+    values: Iterable[SSAValue], ends: Container[Operation] = ()
+) -> set[Operation]:
+    """The operations of a body that some of its values are computed by; not those before `ends`."""
     needed: set[Operation] = set()
     stack = list(values)
     while stack:
         owner = stack.pop().owner
         if isinstance(owner, Operation) and owner not in needed:
             needed.add(owner)
-            stack.extend(owner.operands)
+            if owner not in ends:
+                stack.extend(owner.operands)
     return needed

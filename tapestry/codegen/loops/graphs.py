@@ -82,10 +82,9 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Stays:
     """When a state stays as it is, merged with another, as far as one part of both says.
 
-    It does where the one part is `more` than the other: by a comparison such as `ogt`, or `slt` for
-    another merge, which does not hold where a part is NaN, or for two that are alike. Where it does
-    not hold, the state may stay as well. So a state with the most of some parts stays with each of
-    them but those that are as much.
+    It does where its `part` is `more` than the other's, by a comparison such as `ogt` or `slt`,
+    which is strict, and false for NaN. Where it is false, the state may stay all the same. So a
+    state whose part is the largest of several stays with all that are strictly smaller.
     """
 
     part: int

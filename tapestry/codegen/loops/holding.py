@@ -159,10 +159,10 @@ def _rows(write: Function, vectors: Sequence[Value], columns: int) -> list[Value
 
 
 def _folded(write: Function, how: Accumulator, parts: Parts) -> Parts:
-    """What the elements of vectors come to, halves with halves: vectors of one element.
+    """Reduce vectors to one element, halves with halves.
 
-    Vectors fill a register to the last, as comparisons of single numbers are of other registers:
-    elements behind the first ones are whatever they are then.
+    Below 16 bytes a vector keeps its length, as LLVM would compare single numbers in other
+    registers: elements after the first `lanes` are anything, and never read.
     """
     lanes = parts[0].lanes // 2
     least = min(parts[0].lanes, _LEAST // max(BYTES[part.kind] for part in parts))

@@ -19,7 +19,7 @@ from tapestry.codegen.loops.graphs import Graph, Merged, Stays
 from tapestry.codegen.loops.vectors import WIDTH, Value, register
 
 VECTORS = 32
-"""Vectors that are looked at before some of them are folded."""
+"""Vectors of a chunk: its largest point is found before any of it is folded."""
 
 _LEAST = 4
 """Vectors: fewer are folded at once."""
@@ -64,9 +64,10 @@ class Best:
     def fold(
         self, end: str, part: Part, one: Callable[[str], None], every: Callable[[str, str], None]
     ) -> None:
-        """Fold the vectors of a row up to a place: all by `every`, or what is needed by `one`.
+        """Fold a row's vectors up to `end`: those that may change the state, by `one`.
 
-        What most vectors of some are folded of, a few times in a row, is not looked at any longer.
+        After some chunks in a row of which more than half had to be folded, the rest is folded by
+        `every`, without looking.
         """
         write = self._write
         few = write.made(f"icmp slt i64 {end}, {_LEAST * WIDTH}", "i1", wide=False).name
@@ -80,7 +81,7 @@ class Best:
             with write.when(f"icmp slt i64 {so_far}, {_MISSES}"):
                 first = self._first_needed(at, end, part)
                 stop = write.least(write.arithmetic("add", first, str(VECTORS * WIDTH)), end)
-                folded = write.counter()  # twice as many points as are
+                folded = write.counter()  # twice the points that are folded
                 with write.when(f"icmp slt i64 {first}, {end}"):
                     self._fold_some(first, stop, part, one, folded)
                 length = write.arithmetic("sub", stop, at)
@@ -107,7 +108,7 @@ class Best:
     def _fold_some(
         self, start: str, stop: str, part: Part, one: Callable[[str], None], folded: str
     ) -> None:
-        """Fold the vectors of some that have the most of all, or what is not to be compared."""
+        """Fold those vectors of a chunk that have a point as large as the largest, or a NaN."""
         write, step = self._write, _PASSED_AT_ONCE * WIDTH
         whole = write.arithmetic("add", start, self._in_steps(start, stop))
         most = self._most(start, whole, stop, part)

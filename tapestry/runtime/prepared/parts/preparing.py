@@ -46,6 +46,7 @@ from tapestry.runtime.prepared.tapes.members import (
     record_member,
     values_between,
 )
+from tapestry.runtime.prepared.tapes.pieces import placed_reads
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
 from tapestry.runtime.prepared.tapes.regions import Regions
 from tapestry.runtime.prepared.views import writes_in_order
@@ -369,8 +370,8 @@ def _mapped(
     inputs, yielded = _ends(op)
     insides = Insides.of(op.index, members, yielded)
     reads = (read for member, place in members for read in member_reads(member, place))
-    outer = (read for read in reads if read.value in inputs)
-    regions = Regions.of(op.index, outer, _apart(op))
+    outer = [read for read in reads if read.value in inputs]
+    regions = Regions.of(op.index, outer, _apart(op), placed_reads(members, inputs, op.index))
     boxes = (part for box in regions.boxes for part in replace(cuts, index=box).parts(steps))
     parts = [insides.shrunk(part) for part in boxes]
     largest = max(parts, key=lambda part: part.size)

@@ -307,8 +307,7 @@ def scratch(size: int, number: int = 0, *, playing: bool = False) -> Array:
     It is that of the frame that is `playing`, which has it until it is done, or else what nobody
     has: for one call. It is as large as any frame needs; those that had less keep what they had.
     """
-    assert _scratch.playing >= playing
-    key = _scratch.playing - playing, number
+    key = max(0, _scratch.playing - playing), number
     block = _scratch.blocks.get(key)
     if block is None or block.size < size:
         before = 0 if block is None else block.size

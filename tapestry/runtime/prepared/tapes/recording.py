@@ -40,6 +40,7 @@ from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.tapes.kinds import Output, Recorded, Tapes
 from tapestry.runtime.prepared.tapes.meanings import Cast, Copied, Meaning, Placed, Spread
+from tapestry.runtime.prepared.tapes.pieces import PlacedRead
 from tapestry.runtime.prepared.tapes.regions import Regions
 from tapestry.runtime.prepared.tapes.sources import (
     Coordinate,
@@ -180,11 +181,15 @@ class Recorder:
     ) -> Slots | None:
         """The slots of values of a body; None where one of its operations has no meaning here."""
         slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
-        needed = needed_operations(wanted)
+        placed = None if self._regions is None else self._regions.placed
+        needed = needed_operations(wanted, placed or ())
         for op in block.ops:
             if op not in needed:
                 continue
             (result,) = op.results
+            if placed and isinstance(op, loom.ReadOp) and op in placed:
+                slots[result] = self._sliced(placed[op])
+                continue
             if isinstance(op, loom.IndexOp):
                 assert scope is not None
                 slots[result] = self._coordinate(op.dimension, scope)
@@ -283,6 +288,9 @@ class Recorder:
 
     def _cells(self, read: Read) -> Source:
         """What a part reads of an operand: of a region, all of it is there, or nothing."""
+        if self._regions is not None and read in self._regions.replaced:
+            kind = numpy_dtype(tensor_type(read.value).element_type)
+            return Filled(np.zeros((), kind), self._index.rank)  # which nothing reads
         operand, box = self._operands[read.value], tensor_type(read.value).box
         projection, outside, index = read.projection, cell_outside(read.fill), self._index
         inside = None if self._regions is None else self._regions.inside.get(read)
@@ -292,12 +300,24 @@ class Recorder:
             return Filled(outside, index.rank)
         return cells_read(operand, projection, outside, box, index, self._team)
 
+    def _sliced(self, placed: PlacedRead) -> int:
+        """The slot of what is read of a block at places that are affine where the part is."""
+        projection, region = placed.within(self._part, self._index)
+        value = placed.read.value
+        key = (value, projection, region)
+        if key not in self._read:
+            operand, box = self._operands[value], tensor_type(value).box
+            cells = cells_read(operand, projection, None, box, region, self._team)
+            self._read[key] = self._source(cells)
+        return self._read[key]
+
     def stored(self, slot: int, projection: Projection) -> int:
         """The slot of a value that is written through a projection, as it is in a region.
 
         Loops compute what a part writes, or frames must: they copy what is only read there.
         """
-        if self._regions is None or not self._regions.inside or not self._computes:
+        regions = self._regions
+        if regions is None or not (regions.inside or regions.placed) or not self._computes:
             return slot
         root = slot
         made = {call.out: call for call in self.tape.calls if len(call.outs) == 1}

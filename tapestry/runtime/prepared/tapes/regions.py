@@ -11,12 +11,14 @@ padded, or joined, is never copied to be read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import prod
 
+from tapestry.dialects import loom
 from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.prepared.tapes.pieces import PlacedRead, replaced_reads
 from tapestry.zspace import Projection, Range
 
 _MOST = 27
@@ -25,15 +27,35 @@ _MOST = 27
 
 @dataclass(frozen=True)
 class Regions:
-    """The boxes, one after another, and the points that are inside for each read that has both."""
+    """The boxes, one after another, and the points that are inside for each read that has both.
+
+    In each box, what is `placed` is read at places that are affine: so blocks that are `replaced`
+    are not read.
+    """
 
     boxes: tuple[Range, ...]
     inside: Mapping[Read, Range]
+    placed: Mapping[loom.ReadOp, PlacedRead] = field(default_factory=dict[loom.ReadOp, PlacedRead])
+    replaced: frozenset[Read] = frozenset()
 
     @staticmethod
-    def of(index: Range, reads: Iterable[Read], dims: Sequence[int]) -> Regions:
-        """Those of reads that are outside before or after places along some of `dims` alone."""
+    def of(
+        index: Range,
+        reads: Iterable[Read],
+        dims: Sequence[int],
+        placed: Mapping[loom.ReadOp, PlacedRead] | None = None,
+    ) -> Regions:
+        """Those of reads that are outside before or after places along some of `dims` alone.
+
+        So are those between pieces of what is `placed`, or none of it is.
+        """
         bounds = [{low, high} for low, high in index.sides]
+        axes = [axis for one in (placed or {}).values() for axis in one.axes]
+        cut = all(axis.dim in dims for axis in axes if len(axis.starts) > 1)
+        for axis in axes:
+            bounds[axis.dim].update(axis.starts)
+        if axes and not (cut and prod(len(own) - 1 for own in bounds) <= _MOST):
+            return Regions.of(index, reads, dims)
         inside: dict[Read, Range] = {}
         for read in reads:
             box = None if read.fill is None else tensor_type(read.value).box
@@ -45,15 +67,18 @@ class Regions:
                 continue
             inside[read] = own
             bounds = [have | new for have, new in zip(bounds, ends, strict=True)]
-        if not inside or prod(len(own) - 1 for own in bounds) > _MOST:
+        if not (inside or placed) or prod(len(own) - 1 for own in bounds) > _MOST:
             return Regions((index,), {})
         sides = product(*(pairwise(sorted(own)) for own in bounds))
         boxes = (Range(*zip(*side, strict=True)) for side in sides)
-        return Regions(tuple(boxes), inside)
+        placed = placed or {}
+        return Regions(tuple(boxes), inside, placed, frozenset(replaced_reads(placed)))
 
-    def kind(self, part: Range) -> tuple[bool, ...]:
-        """Whether a part of one of the boxes is inside, for each read."""
-        return tuple(box.contains_range(part) for box in self.inside.values())
+    def kind(self, part: Range) -> tuple[int, ...]:
+        """Whether a part of one of the boxes is inside, for each read, and on which pieces."""
+        inside = (int(box.contains_range(part)) for box in self.inside.values())
+        pieces = (piece for one in self.placed.values() for piece in one.pieces(part))
+        return *inside, *pieces
 
 
 def inside_box(projection: Projection, box: Range, index: Range) -> Range | None:
