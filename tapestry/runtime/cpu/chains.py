@@ -45,12 +45,12 @@ _SAID = """\
 _ALIKE = f"""\
   br label %each
 each:
-  %a = phi i64 [ 0, %begin ], [ %a_next, %alike ]
-  %as = phi ptr [ %wanted, %begin ], [ %as_next, %alike ]
+  %a = phi i64 [ 0, %begin ], [ %a_next, %ranked ]
+  %as = phi ptr [ %wanted, %begin ], [ %as_next, %ranked ]
   %is_object = icmp slt i64 %a, %count
   br i1 %is_object, label %object, label %entry
 object:
-  %object_at = getelementptr i64, ptr %objects, i64 %a
+  %object_at = getelementptr i64, ptr %arrays, i64 %a
   %own = load ptr, ptr %object_at
   %type_at = getelementptr i8, ptr %own, i64 {FIELD - 8}
   %type = load i64, ptr %type_at
@@ -83,9 +83,7 @@ ranked:
   %of_strides = call i32 @memcmp(ptr %strides, ptr %as_strides, i64 %bytes)
   %of_either = or i32 %of_shape, %of_strides
   %is_alike = icmp eq i32 %of_either, 0
-  br i1 %is_alike, label %alike, label %unlike
-alike:
-  br label %each
+  br i1 %is_alike, label %each, label %unlike
 unlike:
   ret i64 {UNLIKE}
 """
@@ -98,18 +96,16 @@ _TEXT = """
 declare i32 @memcmp(ptr, ptr, i64)
 define i64 @loop(ptr %given) {
 begin:
-  %objects = getelementptr i64, ptr %given, i64 1
-  %own_table = load ptr, ptr %given
-  %count_at = getelementptr i64, ptr %own_table, i64 6
-  %wanted_at = getelementptr i64, ptr %own_table, i64 7
-  %wanted_type_at = getelementptr i64, ptr %own_table, i64 8
+  %table = load ptr, ptr %given
+  %arrays = getelementptr i64, ptr %given, i64 1
+  %count_at = getelementptr i64, ptr %table, i64 6
+  %wanted_at = getelementptr i64, ptr %table, i64 7
+  %wanted_type_at = getelementptr i64, ptr %table, i64 8
   %count = load i64, ptr %count_at
   %wanted = load ptr, ptr %wanted_at
   %wanted_type = load i64, ptr %wanted_type_at
 LOOK
 entry:
-  %table = load ptr, ptr %given
-  %arrays = getelementptr i64, ptr %given, i64 1
   %size = load i64, ptr %table
   %place_count_at = getelementptr i64, ptr %table, i64 1
   %call_at = getelementptr i64, ptr %table, i64 2

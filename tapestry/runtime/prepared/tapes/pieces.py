@@ -156,7 +156,8 @@ def _places(
         if index.shape[dim] > _LONGEST:
             return None
         coordinates = np.arange(index.start[dim], index.end[dim]) + place.offset[own]
-    made = _evaluated(value, needed, coordinates, index)
+    with np.errstate(all="ignore"):  # what wraps around, or divides by zero, does so silently
+        made = _evaluated(value, needed, coordinates, index)
     if made is None:
         return None
     return dim, np.broadcast_to(np.asarray(made, np.int64), coordinates.shape)
