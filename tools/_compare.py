@@ -70,7 +70,10 @@ class Agreement:
 
 
 def compare(name: str, actual: Array, expected: Array, tolerance: Tolerance) -> Agreement:
-    """The agreement of one output with what was expected of it."""
+    """The agreement of one output with what was expected of it.
+
+    The error of a cell of which one is infinite or no number, and the other is not, is infinite.
+    """
     exact = not _is_float(actual.dtype)
     if actual.shape != expected.shape or exact == _is_float(expected.dtype):
         mismatch = f"{_describe(actual)}, but expected {_describe(expected)}"
@@ -89,13 +92,14 @@ def compare(name: str, actual: Array, expected: Array, tolerance: Tolerance) -> 
     agree = same | (comparable & (difference <= atol + rtol * size))
     with np.errstate(over="ignore"):
         relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
+    apart = np.where(comparable | same, 0.0, np.inf)
     return Agreement(
         name,
         exact,
         actual.size,
         int(np.count_nonzero(~agree)),
-        float(np.max(difference, initial=0.0)),
-        float(np.max(relative, initial=0.0)),
+        float(np.max(difference + apart, initial=0.0)),
+        float(np.max(relative + apart, initial=0.0)),
     )
 
 

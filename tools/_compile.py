@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from rich.table import Table
@@ -47,8 +48,10 @@ def _capability(target: str) -> int:
     """The number of `sm_90`."""
     found = re.fullmatch(r"sm_(\d+)", target)
     if found is None or int(found[1]) not in MAX_SHARED_BYTES:
-        known = ", ".join(f"sm_{number}" for number in sorted(MAX_SHARED_BYTES))
-        raise UsageError(f"there is no target {target!r}", hint=f"one of {known}")
+        known = [f"sm_{number}" for number in sorted(MAX_SHARED_BYTES)]
+        near = get_close_matches(target, known, n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+        raise UsageError(f"there is no target {target!r}", hint=hint)
     return int(found[1])
 
 

@@ -66,7 +66,7 @@ def tapestry(
 @app.command()
 @exits
 def run(
-    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    file: Annotated[Path, typer.Argument(help="The program: weft, loom or StableHLO.")],
     inputs: Annotated[
         Path | None,
         typer.Option(
@@ -153,7 +153,7 @@ def run(
 @app.command()
 @exits
 def inspect(
-    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    file: Annotated[Path, typer.Argument(help="The program: weft, loom or StableHLO.")],
     pipeline: Annotated[
         str,
         typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
@@ -169,7 +169,7 @@ def inspect(
 @app.command()
 @exits
 def explain(
-    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    file: Annotated[Path, typer.Argument(help="The program: weft, loom or StableHLO.")],
     pipeline: Annotated[
         str,
         typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
@@ -193,7 +193,7 @@ class Rounding(StrEnum):
 @app.command()
 @exits
 def compile(  # noqa: A001 - the name of the command
-    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    file: Annotated[Path, typer.Argument(help="The program: weft, loom or StableHLO.")],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="The folder to write: kernels, cubins, a loader."),
@@ -224,7 +224,7 @@ def compile(  # noqa: A001 - the name of the command
 @app.command()
 @exits
 def tune(
-    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    file: Annotated[Path, typer.Argument(help="The program: weft, loom or StableHLO.")],
     budget: Annotated[float, typer.Option(min=0.0, help="Seconds to measure for.")] = 60.0,
     predict: Annotated[
         bool, typer.Option("--predict", help="Measure nothing: rank by the cost model.")

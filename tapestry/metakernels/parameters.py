@@ -5,7 +5,7 @@
     axes: {type: "int[]", axis_of: x}                # several; a single one may be given as it is
     place: {type: int, axis_of: x, inserted: true}   # of x with one axis more: -1 is after the last
       approximate: {type: enum, values: [none, tanh], default: none}
-      stride: {type: "int[2]", default: [1, 1]}
+      stride: {type: "int[2]", default: [1, 1]}      # one number stands for each of them
 
 An application gives values, and `bind_parameters` checks them against the declarations.
 """
@@ -57,6 +57,8 @@ class Parameter:
                 return _small(self.name, value)
             case "int[]" if self.axis_of is not None and _is_int(value):
                 return self.convert((value,))
+            case "int[]" if self.length is not None and _is_int(value):
+                return self.convert((value,) * self.length)
             case "int[]" if isinstance(value, list | tuple):
                 items = cast("Sequence[object]", value)
                 if self.length in (None, len(items)) and all(map(_is_int, items)):

@@ -58,7 +58,9 @@ def test_the_error_of_integers_does_not_wrap():
     ],
 )
 def test_what_is_not_finite(actual, expected, agrees):
-    assert agreement([actual, 1.0], [expected, 1.0], Tolerance(0.5, 0.5)).agrees == agrees
+    found = agreement([actual, 1.0], [expected, 1.0], Tolerance(0.5, 0.5))
+    assert found.agrees == agrees
+    assert found.max_absolute == (0.0 if agrees else np.inf)
 
 
 def test_bf16_is_compared_with_the_float32_it_is_written_as():

@@ -228,10 +228,10 @@ def _dtype_of(value: object) -> np.dtype[Any] | None:
 
 
 def _parameter(parameter: Parameter, value: object) -> object:
-    """A parameter as templates take it; one number stands for a list of one."""
+    """A parameter as templates take it; one number stands for a list of one, of any length."""
     plain = plain_parameter(parameter.kind, value)
-    alone = parameter.kind == "int[]" and parameter.axis_of is None and isinstance(plain, int)
-    return [plain] if alone else plain
+    listed = parameter.kind == "int[]" and parameter.axis_of is None and parameter.length is None
+    return [plain] if listed and isinstance(plain, int) else plain
 
 
 def plain_parameter(kind: str, value: object) -> object:

@@ -69,15 +69,16 @@ def apply_function(
     """What a function of NumPy's gives; UsageError where nothing computes it."""
     from tapestry.importers.expressions.numpy_composites import COMPOSITES  # seldom needed
 
-    name = getattr(called, "__name__", str(called))
+    near = getattr(called, "__name__", str(called))
+    name = f"{getattr(called, '__module__', 'numpy').replace('numpy', 'np', 1)}.{near}"
     handler = _FUNCTIONS.get(called, COMPOSITES.get(called))
-    asked = _asked(f"np.{name}", named)
+    asked = _asked(name, named)
     if handler is None:
-        raise _refused(f"np.{name}", {}, name)
+        raise _refused(name, {}, near)
     try:
         return handler(*given, **asked)
     except TypeError as error:
-        raise UsageError(f"np.{name} of an expression: {error}", location=caller()) from None
+        raise UsageError(f"{name} of an expression: {error}", location=caller()) from None
 
 
 def _asked(name: str, named: Mapping[str, object]) -> dict[str, object]:

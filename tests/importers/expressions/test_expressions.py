@@ -298,6 +298,7 @@ _WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda _: tapestry.input("a", (3,), "U8"), tapestry.TapestryError, "no tensors of"),
     (lambda x: tapestry.run(x, X), tapestry.TapestryError, "by name, not as a ndarray"),
     (lambda _: tapestry.input("n", (3,), "int8") + 2**70, tapestry.TapestryError, "is no int8"),
+    (np.linalg.inv, tapestry.UsageError, r"np\.linalg\.inv does not take"),
     (lambda x: tapestry.save(x, "x.pickle"), tapestry.TapestryError, "ends with .mlir"),
 ]
 
@@ -310,6 +311,15 @@ def test_mistakes_are_said_in_one_message(number: int) -> None:
     error = caught.value
     if isinstance(error, tapestry.TapestryError) and error.location is not None:
         assert error.location.file == __file__
+
+
+def test_one_number_stands_for_a_list_of_known_length() -> None:
+    x, w = tapestry.input("x", (1, 3, 8, 8)), tapestry.input("w", (4, 3, 3, 3))
+    one = tapestry.conv2d(x, w, padding=1, stride=2)
+    both = tapestry.conv2d(x, w, padding=[1, 1], stride=[2, 2])
+    assert one.shape == both.shape == (1, 4, 4, 4)
+    with pytest.raises(tapestry.TapestryError, match=r"padding is true; it must be int\[2\]"):
+        tapestry.conv2d(x, w, padding=True)
 
 
 def test_expressions_say_what_they_are() -> None:
