@@ -20,23 +20,24 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        from xdsl.utils.exceptions import DiagnosticException, ParseError
-
-        from tapestry.diagnostics import TapestryError, UsageError
-        from tapestry.frontend import describe_error, issues_json_text
-
         try:
+            from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+            from tapestry.diagnostics import TapestryError, UsageError
+            from tapestry.frontend import describe_error, issues_json_text
+
             try:
-                command(*args, **kwargs)
-            except (MemoryError, OSError) as error:
-                raise of_machine(error) from None
+                try:
+                    command(*args, **kwargs)
+                except (MemoryError, OSError) as error:
+                    raise of_machine(error) from None
+            except (TapestryError, ParseError, DiagnosticException) as error:
+                describe = issues_json_text if kwargs.get("issues_json") else describe_error
+                typer.echo(describe(error), err=True)
+                raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
-        except (TapestryError, ParseError, DiagnosticException) as error:
-            describe = issues_json_text if kwargs.get("issues_json") else describe_error
-            typer.echo(describe(error), err=True)
-            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
 
     return guarded
 
