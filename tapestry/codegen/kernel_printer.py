@@ -349,9 +349,13 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     parts = kernel.schedule.data.parts
     if parts > 1:
         said.append(f"  {parts} programs merge what each folded, in any order")
+    products = [op for op in kernel.body.walk() if isinstance(op, triton.DotOp)]
     if kernel.numerics is not None:
-        said.append(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
-    if any(isinstance(op, triton.DotOp) and op.is_bf16x6 for op in kernel.body.walk()):
+        policy = kernel.numerics.data
+        always, of_products = NUMERICS.get(policy, ("", ""))
+        rounding = (policy, always + (f"; {of_products}" if products and of_products else ""))
+        said.append(f"  numerics: {': '.join(filter(None, rounding))}")
+    if any(op.is_bf16x6 for op in products):
         said.append("  float32 products: as six of bfloat16, within 2^-20 of each")
     comments = [line for text in said for line in comment(text)]
     lines = [*comments, "@triton.jit", *signature, *printer.lines]

@@ -124,11 +124,11 @@ READY_SCANS: dict[tuple[type[Operation], Attribute], str] = {
 """Scans of Triton that mean exactly this."""
 
 NUMERICS = {
-    "strict": "strict: every operation rounds as in the program; sums of 16 bits in float32",
-    "mixed": "mixed: float32 as in the program; factors beside 16-bit ones may round to 16 bits",
-    "fast": "fast: float32 products in TF32; factors beside 16-bit ones may round to 16 bits",
+    "strict": ("every operation rounds as in the program; sums of 16 bits in float32", ""),
+    "mixed": ("float32 as in the program", "factors beside 16-bit ones may round to 16 bits"),
+    "fast": ("float32 as in the program", "products in TF32, or of factors rounded to 16 bits"),
 }
-"""What is said of a policy above a kernel."""
+"""What is said of a policy above a kernel, and above one that multiplies matrices also."""
 
 DEFAULT_NAMES = {
     "triton.arange": "lanes",
