@@ -93,3 +93,98 @@ func.func @main(%ids: !ids, %x: !x) -> !y {
          } : (!ids, !h) -> !y
   func.return %y : !y
 }
+
+// -----
+
+// Rows are taken at places, and columns of what is taken: both are, of the tensor itself.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0, 0] : [7, 9], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0, 0] : [4, 4], f32>
+// CHECK-LABEL: @main
+// CHECK-NOT: @rows over
+// CHECK: loom.operation @rows_columns over <[0, 0] : [4, 4]> [map, map]
+// CHECK-NEXT: ins(%ids : (d0, d1) -> (d1), %ids : (d0, d1) -> (d0), %x : (d0, d1) -> (0, 0) :> [7, 9])
+// CHECK: wrap (%column: i64, %row: i64, %block: !loom.block<[7, 9], f32>)
+// CHECK: %[[TWICE:.*]] = arith.muli %row
+// CHECK: loom.read %block[%[[TWICE]], %column] : f32
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %r = loom.operation @rows over <[0, 0] : [4, 9]> [map, map]
+         ins(%ids : (i, j) -> (i), %x : (i, j) -> (0, j) :> [7, 1]) outs((i, j) -> (i, j))
+         wrap (%row: i64, %block: !loom.block<[7, 1], f32>) {
+           %zero = arith.constant 0 : i64
+           %two = arith.constant 2 : i64
+           %at = arith.muli %row, %two : i64
+           %v = loom.read %block[%at, %zero] : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !h
+  %y = loom.operation @columns over <[0, 0] : [4, 4]> [map, map]
+         ins(%ids : (i, j) -> (j), %r : (i, j) -> (i, 0) :> [1, 9]) outs((i, j) -> (i, j))
+         wrap (%column: i64, %row: !loom.block<[1, 9], f32>) {
+           %zero = arith.constant 0 : i64
+           %v = loom.read %row[%zero, %column] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// A column past the end of a row is an error, and would be none where two neighbours are read.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0] : [10], f32>
+!h = !loom.tensor<[0] : [9], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @pairs over
+// CHECK: loom.operation @gather over
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %p = loom.operation @pairs over <[0] : [9]> [map]
+         ins(%x : (i) -> (i) :> [2]) outs((i) -> (i))
+         wrap (%pair: !loom.block<[2], f32>) {
+           %zero = arith.constant 0 : i64
+           %one = arith.constant 1 : i64
+           %a = loom.read %pair[%zero] : f32
+           %b = loom.read %pair[%one] : f32
+           %c = arith.mulf %a, %b : f32
+           loom.yield %c : f32
+         } : (!x) -> !h
+  %y = loom.operation @gather over <[0] : [4]> [map]
+         ins(%ids : (i) -> (i), %p : (i) -> (0) :> [9]) outs((i) -> (i))
+         wrap (%id: i64, %all: !loom.block<[9], f32>) {
+           %v = loom.read %all[%id] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// Nor where a place outside is something else, as the row before the first one is here.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0, 0] : [7, 9], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0, 0] : [4, 4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @rows over
+// CHECK: loom.operation @columns over
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %r = loom.operation @rows over <[0, 0] : [4, 9]> [map, map]
+         ins(%ids : (i, j) -> (i), %x : (i, j) -> (0, j) :> [7, 1]) outs((i, j) -> (i, j))
+         wrap (%row: i64, %block: !loom.block<[7, 1], f32>) {
+           %zero = arith.constant 0 : i64
+           %one = arith.constant 1 : i64
+           %nothing = arith.constant 0.0 : f32
+           %at = arith.subi %row, %one : i64
+           %v = loom.read %block[%at, %zero] else %nothing : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !h
+  %y = loom.operation @columns over <[0, 0] : [4, 4]> [map, map]
+         ins(%ids : (i, j) -> (j), %r : (i, j) -> (i, 0) :> [1, 9]) outs((i, j) -> (i, j))
+         wrap (%column: i64, %row: !loom.block<[1, 9], f32>) {
+           %zero = arith.constant 0 : i64
+           %v = loom.read %row[%zero, %column] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}

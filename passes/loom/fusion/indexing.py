@@ -10,7 +10,8 @@ becomes
 
 so that no `%l` is stored for the sake of a cell per row. Which point of the map writes a cell is an
 affine function of the cell, which is the block's first one and the index away from it: so what the
-map reads there are cells of blocks too, or, where it does not move along the block, one cell.
+map reads there are cells of blocks too, or, where it does not move along the block, one cell. A map
+may read blocks itself: a tensor whose rows are taken at places, and then its columns, is read once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
+from tapestry.dialects._loom_blocks import element_of
 from tapestry.dialects.loom import BlockType, Read, argument_type
 from tapestry.passes.loom.rebuilding.bodies import coordinate_ops, inlined
 from tapestry.zspace import AffineMap, Projection
@@ -48,13 +50,19 @@ class Indexed:
         start = read.projection.compose(self.first).map
         rows = [self._row(terms) for terms in read.projection.map.matrix]
         lows = [sum(min(0, self._reach(t, n)) for t, n in enumerate(row)) for row in rows]
-        shape = [1 + sum(abs(self._reach(t, n)) for t, n in enumerate(row)) for row in rows]
+        far = [sum(abs(self._reach(t, n)) for t, n in enumerate(row)) for row in rows]
+        shape = [own + more for own, more in zip(read.projection.shape, far, strict=True)]
         return read._replace(projection=Projection(start.translate(lows), tuple(shape)))
 
     def index(self, read: Read, number: int) -> tuple[tuple[int, ...], int]:
         """Along a dimension of that block, what a cell's index is times, and what is added."""
         row = self._row(read.projection.map.matrix[number])
         return row, -sum(min(0, self._reach(t, n)) for t, n in enumerate(row))
+
+    def moving(self, read: Read, number: int) -> list[int]:
+        """Along which dimensions of the reader's block what is read moves along one of its own."""
+        row, _ = self.index(read, number)
+        return [dim for dim, factor in enumerate(row) if factor and self.shape[dim] > 1]
 
     def _row(self, terms: Sequence[int]) -> tuple[int, ...]:
         """The factors of an index in a row of a map from the map's points."""
@@ -78,26 +86,39 @@ def indexed_at(
     back = written.map.inverse_on(producer.index)
     if back is None or not written.is_unit or read.fill is not None:
         return f"{reader.subject} reads past the edges of what {producer.subject} writes"
-    if not all(own.is_plain for own in producer.in_reads):
-        return (
-            f"{reader.subject} reads a block, and {producer.subject} blocks for each of its cells"
-        )
+    if any(own.fill is not None for own in producer.in_reads):
+        return f"{reader.subject} reads a block, and {producer.subject} past the edges of another"
     reads = reads_in(argument_at(reader, position))
     shape = read.projection.shape
     if not reads or 0 in shape or any(op.otherwise is not None for op in reads):
         return f"{reader.subject} may read outside the block that {producer.subject} writes"
     linear = AffineMap(back.matrix, (0,) * back.outputs, back.inputs)
     found = Indexed(back.compose(read.projection.map), linear, tuple(shape))
-    rows = [
-        [dim for dim, factor in enumerate(found.index(own, n)[0]) if factor and shape[dim] > 1]
-        for own in producer.in_reads
-        for n in range(own.projection.outputs)
-    ]
-    if any(len(dims) > 1 for dims in rows) or any(
-        extent > 1 and [dim] not in rows for dim, extent in enumerate(shape)
-    ):
+    if not _inside_alike(found, producer):
         return f"an index outside the block of {reader.subject} may be inside what is read instead"
     return found
+
+
+def _inside_alike(at: Indexed, producer: loom.OperationOp) -> bool:
+    """Whether an index is inside the block exactly where all that is read instead is inside.
+
+    Where a map reads blocks itself, those along which it moves must have one cell: the first.
+    """
+    known: set[int] = set()
+    for read, argument in zip(producer.in_reads, producer.wrap_block.args, strict=True):
+        own = None if read.projection.is_unit else reads_in(argument)
+        for number, extent in enumerate(read.projection.shape):
+            dims = at.moving(read, number)
+            if own is None:
+                known.update(dims)
+            elif dims:
+                if extent != 1 or not all(_is_zero(op.indices[number]) for op in own):
+                    return False
+                if own and all(op.otherwise is None for op in own):
+                    known.update(dims)
+            if len(dims) > 1:
+                return False
+    return all(extent == 1 or dim in known for dim, extent in enumerate(at.shape))
 
 
 def read_there(read: Read, points: AffineMap | Indexed) -> Read:
@@ -135,14 +156,19 @@ def compute_at_reads(
     block = target.args[place]
     taken: list[SSAValue] = []
     for number, (read, argument) in enumerate(zip(reads, body.args, strict=True), place + 1):
-        kind = argument_type(at.read(read).projection, argument.type)
+        kind = argument_type(at.read(read).projection, element_of(argument.type))
         taken.append(target.insert_arg(kind, number))
         taken[-1].name_hint = argument.name_hint
+    blocks = {
+        argument: read
+        for read, argument in zip(reads, taken, strict=True)
+        if not read.projection.is_unit
+    }
     for op in reads_in(block):
         emit = partial(_emit, rewriter, InsertPoint.before(op))
         arguments: list[SSAValue] = []
         for read, argument in zip(reads, taken, strict=True):
-            if isinstance(argument.type, BlockType):
+            if isinstance(argument.type, BlockType) and argument not in blocks:
                 rows = [at.index(read, n) for n in range(read.projection.outputs)]
                 indices = [_affine(op.indices, *row, emit) for row in rows]
                 argument = emit(loom.ReadOp(argument, indices))
@@ -151,6 +177,12 @@ def compute_at_reads(
         (value,) = inlined(body, arguments, copy)
         for inner in list(copy.ops):
             inner.detach()
+            if isinstance(inner, loom.ReadOp) and (own := blocks.get(inner.block)) is not None:
+                for number in range(own.projection.outputs):
+                    if at.moving(own, number):  # the index is 0
+                        inner.operands[1 + number] = _affine(
+                            op.indices, *at.index(own, number), emit
+                        )
             if not isinstance(inner, loom.IndexOp):
                 emit(inner)
                 continue
@@ -162,6 +194,12 @@ def compute_at_reads(
             inner.erase()
         rewriter.replace(op, [], [value])
     target.erase_arg(block)
+
+
+def _is_zero(index: SSAValue) -> bool:
+    """Whether an index is the constant 0."""
+    op = index.owner
+    return isinstance(op, arith.ConstantOp) and op.value == IntegerAttr(0, i64)
 
 
 def _emit(rewriter: PatternRewriter, place: InsertPoint, op: Operation) -> SSAValue:

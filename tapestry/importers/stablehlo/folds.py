@@ -26,7 +26,7 @@ from tapestry.importers.stablehlo.bindings import MlirBlock, MlirOperation, Mlir
 from tapestry.importers.stablehlo.program import Op, Program
 from tapestry.importers.stablehlo.scalars import scalar_body
 from tapestry.importers.stablehlo.values import Spec, Value
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import AffineMap, Projection, Range
 
 
 def operations_of(block: MlirBlock) -> tuple[list[MlirOperation], list[MlirValue]]:
@@ -118,7 +118,14 @@ def fold_by(
     inits: Sequence[Value],
     results: Sequence[Spec],
 ) -> list[Value]:
-    """Fold cells by the region of `op`, beginning with `inits`: `unwrap` merges them in."""
+    """Fold cells by the region of `op`, beginning with `inits`: `unwrap` merges them in.
+
+    Where no dimension folds, what is folded at each point is one cell.
+    """
+    if "fold" not in kinds:
+        alone = AffineMap.identity(index.rank + 1).select_outputs(range(index.rank))
+        index = Range.of_sides([*index.sides, (0, 1)])
+        kinds, reads = [*kinds, "fold"], [one.compose(alone) for one in reads]
     name = define_monoid(program, op, results)
     cells = [cell_type(spec.dtype) for spec in results]
     wrap = Body(cells)

@@ -183,7 +183,8 @@ class Program(Construction):
             takes = ", ".join(str(value.spec) for value in operands)
             gives = ", ".join(map(str, specs))
             raise self.error(
-                f"{op.name} : ({takes}) -> ({gives}) is not supported", hint=_shown(operation)
+                f"{op.name} : ({takes}) -> ({gives}) is not supported",
+                hint=_EXPORTED if op.name.startswith("chlo.") else _shown(operation),
             )
         made = translation(self, op)
         results = [made] if isinstance(made, Value) else list(made)
@@ -221,3 +222,5 @@ def _shown(operation: MlirOperation) -> str:
 
 
 _SHOWN = 160
+
+_EXPORTED = "`jax.export.export(...)(...).mlir_module()` writes what it is computed of instead"
