@@ -86,6 +86,9 @@ _CALL = 1 << 11
 _FOLD = 1 << 13
 """Those that take as long as to call what folds, and to arrange what it takes and makes."""
 
+_READ = 1 << 14
+"""Those that take as long as to see that computed places are inside, and to find how they lie."""
+
 _PRODUCTS = 16
 """How many products BLAS computes in the time of a scalar operation."""
 
@@ -241,6 +244,7 @@ def _operations(members: Members) -> int:
             return 0
         points, kept = member.index.size, member.kept_range(member.index).size
         count += (len(member.wrap_block.ops) - 1) * (points + _CALL)
+        count += _READ * sum(isinstance(inner, loom.ReadOp) for inner in member.wrap_block.ops)
         count += sum(fill is not None for fill in member.in_fills) * (points + _FOLD)
         monoid = accumulating_monoid_of(member)
         if monoid is not None:

@@ -308,6 +308,17 @@ def test_threads_share_what_takes_longer_than_to_wake_them(
     assert isinstance(run, Mapped) == is_shared
 
 
+def test_few_rows_of_a_table_are_read_by_a_loop() -> None:
+    if not native.is_ready():
+        pytest.skip("nothing is compiled here")
+    table, ids = np.arange(64, dtype="f4").reshape(16, 4), np.array([3, 0, 15])
+    given = tapestry.input("table", (16, 4)), tapestry.input("ids", (3,), "int64")
+    rows = tapestry.embedding(*given)
+    prepared = PreparedProgram(tapestry.compile(rows).lowered)
+    np.testing.assert_array_equal(prepared([table, ids])[0], table[ids])
+    assert Alone in {type(line.function) for line in prepared.run.script.lines}
+
+
 @pytest.mark.parametrize("cache", [1 << 12, 1 << 14, 1 << 20])
 @pytest.mark.parametrize("rows", [96, 100])  # parts of one length, or a shorter one at the end
 def test_states_of_parts_are_merged_at_once(cache: int, rows: int) -> None:
