@@ -50,7 +50,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How one output compares: cells beyond tolerance, and the largest errors of its finite cells.
+    """How one output compares: cells beyond tolerance, and the largest errors of its cells.
 
     `mismatch` says why the arrays cannot be compared cell by cell at all, when they cannot.
     """
@@ -72,7 +72,7 @@ class Agreement:
 def compare(name: str, actual: Array, expected: Array, tolerance: Tolerance) -> Agreement:
     """The agreement of one output with what was expected of it.
 
-    The error of a cell of which one is infinite or no number, and the other is not, is infinite.
+    The error of a cell is infinite where one of the two is not finite, and they are not the same.
     """
     exact = not _is_float(actual.dtype)
     if actual.shape != expected.shape or exact == _is_float(expected.dtype):

@@ -188,3 +188,109 @@ func.func @main(%ids: !ids, %x: !x) -> !y {
          } : (!ids, !h) -> !y
   func.return %y : !y
 }
+
+// -----
+
+// A row has one cell along its first dimension: to ask for another is an error, which would be
+// forgotten where that one is read instead.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0, 0] : [7, 9], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0, 0] : [4, 4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @rows over
+// CHECK: loom.operation @columns over
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %r = loom.operation @rows over <[0, 0] : [4, 9]> [map, map]
+         ins(%ids : (i, j) -> (i), %x : (i, j) -> (0, j) :> [7, 1]) outs((i, j) -> (i, j))
+         wrap (%row: i64, %block: !loom.block<[7, 1], f32>) {
+           %zero = arith.constant 0 : i64
+           %v = loom.read %block[%row, %zero] : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !h
+  %y = loom.operation @columns over <[0, 0] : [4, 4]> [map, map]
+         ins(%ids : (i, j) -> (j), %r : (i, j) -> (i, 0) :> [1, 9]) outs((i, j) -> (i, j))
+         wrap (%column: i64, %row: !loom.block<[1, 9], f32>) {
+           %zero = arith.constant 0 : i64
+           %v = loom.read %row[%column, %column] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// And a neighbour read, where what moves along it moves along the row too.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0] : [12], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @hankel over
+// CHECK: loom.operation @gather over
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %r = loom.operation @hankel over <[0, 0] : [4, 9]> [map, map]
+         ins(%x : (i, j) -> (i + j)) outs((i, j) -> (i, j))
+         wrap (%c: f32) { %v = math.absf %c : f32 loom.yield %v : f32 } : (!x) -> !h
+  %y = loom.operation @gather over <[0] : [4]> [map]
+         ins(%ids : (i) -> (i), %r : (i) -> (0, 0) :> [1, 9]) outs((i) -> (i))
+         wrap (%column: i64, %row: !loom.block<[1, 9], f32>) {
+           %zero = arith.constant 0 : i64
+           %v = loom.read %row[%column, %zero] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// What is read, but not for the value that is wanted, is not read there: no index is checked.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0] : [9], f32>
+!s = !loom.tensor<[] : [], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @two over
+// CHECK: loom.operation @gather over
+func.func @main(%ids: !ids, %x: !x, %f: !s) -> !y {
+  %r, %q = loom.operation @two over <[0] : [9]> [map]
+         ins(%x : (i) -> (i), %f : (i) -> ()) outs((i) -> (i), (i) -> (i))
+         wrap (%c: f32, %g: f32) {
+           %v = math.absf %c : f32
+           %w = math.absf %g : f32
+           loom.yield %v, %w : f32, f32
+         } : (!x, !s) -> (!x, !x)
+  %y = loom.operation @gather over <[0] : [4]> [map]
+         ins(%ids : (i) -> (i), %q : (i) -> (0) :> [9]) outs((i) -> (i))
+         wrap (%column: i64, %row: !loom.block<[9], f32>) {
+           %v = loom.read %row[%column] : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// What is taken at places is not taken twice for each that is read of it: that moves more.
+!ids = !loom.tensor<[0] : [4096], i64>
+!x = !loom.tensor<[0] : [4096], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @take over
+// CHECK: loom.operation @both over
+func.func @main(%p: !ids, %q: !ids, %x: !x) -> !x {
+  %t = loom.operation @take over <[0] : [4096]> [map]
+         ins(%p : (i) -> (i), %x : (i) -> (0) :> [4096]) outs((i) -> (i))
+         wrap (%at: i64, %all: !loom.block<[4096], f32>) {
+           %v = loom.read %all[%at] : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !x
+  %y = loom.operation @both over <[0] : [4096]> [map]
+         ins(%p : (i) -> (i), %q : (i) -> (i), %t : (i) -> (0) :> [4096]) outs((i) -> (i))
+         wrap (%at: i64, %other: i64, %all: !loom.block<[4096], f32>) {
+           %a = loom.read %all[%at] : f32
+           %b = loom.read %all[%other] : f32
+           %c = arith.addf %a, %b : f32
+           loom.yield %c : f32
+         } : (!ids, !ids, !x) -> !x
+  func.return %y : !x
+}

@@ -125,8 +125,8 @@ READY_SCANS: dict[tuple[type[Operation], Attribute], str] = {
 
 NUMERICS = {
     "strict": ("every operation rounds as in the program; sums of 16 bits in float32", ""),
-    "mixed": ("float32 as in the program", "factors beside 16-bit ones may round to 16 bits"),
-    "fast": ("float32 as in the program", "products in TF32, or of factors rounded to 16 bits"),
+    "mixed": ("float32, up to how functions round", "factors of 16-bit ones may be rounded too"),
+    "fast": ("float32, up to how functions round", "products in TF32, or of 16-bit factors"),
 }
 """What is said of a policy above a kernel, and above one that multiplies matrices also."""
 

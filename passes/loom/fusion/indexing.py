@@ -26,9 +26,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from tapestry.algebra.bodies import needed_operations
 from tapestry.dialects import loom
 from tapestry.dialects._loom_blocks import element_of
-from tapestry.dialects.loom import BlockType, Read, argument_type
+from tapestry.dialects.loom import BlockType, Read, argument_type, yielded
 from tapestry.passes.loom.rebuilding.bodies import coordinate_ops, inlined
 from tapestry.zspace import AffineMap, Projection
 
@@ -46,7 +47,10 @@ class Indexed:
     shape: tuple[int, ...]
 
     def read(self, read: Read) -> Read:
-        """What the reader reads for the map to read `read`: one cell, or a block of them."""
+        """What the reader reads for the map to read `read`: one cell, or a block of them.
+
+        It is larger than the map's own by as far as that moves along the reader's block.
+        """
         start = read.projection.compose(self.first).map
         rows = [self._row(terms) for terms in read.projection.map.matrix]
         lows = [sum(min(0, self._reach(t, n)) for t, n in enumerate(row)) for row in rows]
@@ -79,46 +83,56 @@ def indexed_at(
 ) -> Indexed | str:
     """Which points of a map each point of a reader may need, or why it cannot compute them.
 
-    An index outside the block is an error in the reader, and must be one then too: along each
-    dimension of the block moves something that the map reads, and along no other with it.
+    An index outside the block is an error in the reader, and must be one then too (`_fails_alike`).
+    A cell that nobody reads is not computed: what would be an error there is none.
     """
-    written = producer.out_maps[producer.outs.index(read.value)]
+    wanted = producer.outs.index(read.value)
+    written = producer.out_maps[wanted]
     back = written.map.inverse_on(producer.index)
     if back is None or not written.is_unit or read.fill is not None:
         return f"{reader.subject} reads past the edges of what {producer.subject} writes"
     if any(own.fill is not None for own in producer.in_reads):
-        return f"{reader.subject} reads a block, and {producer.subject} past the edges of another"
+        return f"{reader.subject} reads a block, and {producer.subject} reads past edges"
     reads = reads_in(argument_at(reader, position))
     shape = read.projection.shape
     if not reads or 0 in shape or any(op.otherwise is not None for op in reads):
         return f"{reader.subject} may read outside the block that {producer.subject} writes"
     linear = AffineMap(back.matrix, (0,) * back.outputs, back.inputs)
     found = Indexed(back.compose(read.projection.map), linear, tuple(shape))
-    if not _inside_alike(found, producer):
+    if not _fails_alike(found, reads, producer, wanted):
         return f"an index outside the block of {reader.subject} may be inside what is read instead"
     return found
 
 
-def _inside_alike(at: Indexed, producer: loom.OperationOp) -> bool:
-    """Whether an index is inside the block exactly where all that is read instead is inside.
+def _fails_alike(
+    at: Indexed, reads: Sequence[loom.ReadOp], producer: loom.OperationOp, wanted: int
+) -> bool:
+    """Whether an index outside the block is one outside of something that is read instead.
 
-    Where a map reads blocks itself, those along which it moves must have one cell: the first.
+    Along each dimension of the block then moves something that the wanted value is computed of, and
+    along no other with it; a dimension of one cell is asked for that one alone. Where the map reads
+    a block itself and moves, it has one cell, which is asked for: its place is the index.
     """
+    value = yielded(producer.wrap_block)[wanted]
+    needed = needed_operations([value])
     known: set[int] = set()
     for read, argument in zip(producer.in_reads, producer.wrap_block.args, strict=True):
-        own = None if read.projection.is_unit else reads_in(argument)
+        is_block = not read.projection.is_unit
+        own = [op for op in reads_in(argument) if op in needed] if is_block else []
+        is_needed = argument is value or any(use.operation in needed for use in argument.uses)
+        always = is_needed and all(op.otherwise is None for op in own)
         for number, extent in enumerate(read.projection.shape):
             dims = at.moving(read, number)
-            if own is None:
-                known.update(dims)
-            elif dims:
-                if extent != 1 or not all(_is_zero(op.indices[number]) for op in own):
-                    return False
-                if own and all(op.otherwise is None for op in own):
-                    known.update(dims)
             if len(dims) > 1:
                 return False
-    return all(extent == 1 or dim in known for dim, extent in enumerate(at.shape))
+            if dims and (extent != 1 or not all(_is_zero(op.indices[number]) for op in own)):
+                return False
+            if always:
+                known.update(dims)
+    return all(
+        dim in known if extent > 1 else all(_is_zero(op.indices[dim]) for op in reads)
+        for dim, extent in enumerate(at.shape)
+    )
 
 
 def read_there(read: Read, points: AffineMap | Indexed) -> Read:
@@ -151,7 +165,8 @@ def compute_at_reads(
     """Compute a map's body, which takes what it `reads`, where `target` reads a block.
 
     That is argument `place`, which becomes what the map reads at its points `at`; coordinates there
-    are of the dimensions `dims`.
+    are of the dimensions `dims`. Blocks that the body reads grow by as far as it moves along them,
+    and are read where they were from there on.
     """
     block = target.args[place]
     taken: list[SSAValue] = []
@@ -177,20 +192,24 @@ def compute_at_reads(
         (value,) = inlined(body, arguments, copy)
         for inner in list(copy.ops):
             inner.detach()
-            if isinstance(inner, loom.ReadOp) and (own := blocks.get(inner.block)) is not None:
-                for number in range(own.projection.outputs):
-                    if at.moving(own, number):  # the index is 0
-                        inner.operands[1 + number] = _affine(
-                            op.indices, *at.index(own, number), emit
-                        )
-            if not isinstance(inner, loom.IndexOp):
+            if isinstance(inner, loom.IndexOp):
+                *first, last = coordinate_ops(at.first, inner.dimension, dims)
+                for step in first:
+                    emit(step)
+                moved = _affine(op.indices, at.steps.matrix[inner.dimension], 0, emit)
+                made = emit(arith.AddiOp(emit(last), moved))
+            elif isinstance(inner, loom.ReadOp) and (own := blocks.get(inner.block)) is not None:
+                indices = [
+                    # It is 0 where the body moves: `_fails_alike`.
+                    _affine(op.indices, *at.index(own, n), emit) if at.moving(own, n) else index
+                    for n, index in enumerate(inner.indices)
+                ]
+                made = emit(loom.ReadOp(inner.block, indices, inner.otherwise))
+            else:
                 emit(inner)
                 continue
-            *first, last = coordinate_ops(at.first, inner.dimension, dims)
-            for step in first:
-                emit(step)
-            moved = _affine(op.indices, at.steps.matrix[inner.dimension], 0, emit)
-            inner.results[0].replace_all_uses_with(emit(arith.AddiOp(emit(last), moved)))
+            value = made if value is inner.result else value
+            inner.result.replace_all_uses_with(made)
             inner.erase()
         rewriter.replace(op, [], [value])
     target.erase_arg(block)

@@ -8,7 +8,8 @@ for 4 * 24 * 4 bytes less. Everything follows from projections and bodies.
 
 How often a reader computes it follows from the dimensions that its read moves along: a kernel
 works on tiles, so along the others it computes once per tile, of `TILE` points. What is computed
-again may also be little beside what its readers compute anyway, as before a matrix product.
+again may also be little beside what its readers compute anyway, as before a matrix product. What is
+read at computed places is no run of memory: to read it again is to move it again.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def price_of(producer: loom.OperationOp, sites: Sequence[Site]) -> Price:
     """The price of computing what an operation writes at each of the sites that read it."""
     operations = _work(producer.wrap_block)
     times = sum(_evaluations(site) for site in sites)
+    repeated = max(0, times - producer.index.size)
     ins, _ = reads_of(producer)
     before = sum(tensor_type(out).byte_size for out in producer.outs)
     before += _bytes(ins, producer.index)
@@ -104,8 +106,22 @@ def price_of(producer: loom.OperationOp, sites: Sequence[Site]) -> Price:
         new = {(site.read(read), site.over) for site in own for read in ins}
         there = {read for place, read in enumerate(reads) if place not in taken}
         after += sum(_bytes([read], over) for read, over in new if read not in there)
-    again = operations * max(0, times - producer.index.size)
-    return Price(again, before - after, beside)
+    placed = [site.points for site in sites if isinstance(site.points, Indexed)]
+    # What is read at computed places is moved again for each point that is computed again.
+    cells = repeated * max((_cell_bytes(producer, points) for points in placed), default=0)
+    return Price(operations * repeated, before - after - cells, beside)
+
+
+def _cell_bytes(producer: loom.OperationOp, points: Indexed) -> int:
+    """What a map reads at computed places for one cell that it computes at an index."""
+    total = 0
+    for read, argument in zip(producer.in_reads, producer.wrap_block.args, strict=True):
+        if not read.projection.is_unit:
+            times = len(reads_in(argument))
+        else:
+            times = int(not points.read(read).projection.is_unit)
+        total += times * byte_size(tensor_type(read.value).element_type)
+    return total
 
 
 def _evaluations(site: Site) -> int:
