@@ -140,6 +140,19 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
     assert function.startswith("def twice(")
 
 
+@pytest.mark.parametrize(
+    ("numerics", "says"),
+    [("strict", "sums of 16 bits"), ("mixed", "factors of 16-bit"), ("fast", "products in TF32")],
+)
+def test_what_is_said_of_products_is_said_above_them(numerics: str, says: str):
+    x, y = (tapestry.input(name, (64, 64), "float16") for name in "xy")
+    module = tapestry.compile(x @ y).module.clone()
+    run_pipeline(module, f"default,loom-to-triton{{numerics={numerics}}}")
+    comment, _, _ = print_module(module).source.partition("@triton.jit\n")
+    assert f"#   numerics: {numerics}: " in comment
+    assert says in comment
+
+
 def test_a_loop_that_carries_nothing_can_be_read():
     rows = tapestry.input("x", (4096, 50257), "float16")
     source = tapestry.compile(tapestry.softmax(rows, axis=1)).kernels()

@@ -53,6 +53,13 @@ def test_an_operation_that_is_not_supported_is_shown() -> None:
     assert re.search(rf"{here}:\d+:\d+: error: .*is (not supported|a kernel of XLA's)", said), said
 
 
+def test_what_export_would_write_otherwise_is_said() -> None:
+    lowered = jax.jit(jax.scipy.special.digamma).lower(jnp.ones(3)).as_text()
+    said = message(lowered)
+    assert "chlo.digamma : (tensor<3xf32>) -> (tensor<3xf32>) is not supported" in said
+    assert "hint: `jax.export.export(...)(...).mlir_module()` writes" in said
+
+
 def test_a_transform_is_not_supported() -> None:
     kind = "tensor<4xcomplex<f32>>"
     line = f"%0 = stablehlo.fft %a, type = FFT, length = [4] : ({kind}) -> {kind}"

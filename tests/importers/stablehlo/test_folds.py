@@ -60,10 +60,14 @@ def test_windows(agrees: Any) -> None:
 
 
 def test_what_folds_one_cell(agrees: Any) -> None:
+    def pool(x: Any) -> Any:
+        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 1), (2, 1), "VALID")
+
+    def both(a: Any, b: Any) -> Any:
+        return jnp.maximum(a[0], b[0]), a[1] + b[1]
+
     agrees(lambda x: lax.cumlogsumexp(x, 1), X[:, :1])
-    pool = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 1), (2, 1), "VALID")  # noqa: E731
     agrees(lambda x: jax.jvp(pool, (x,), (2 * x,)), X)
-    both = lambda a, b: (jnp.maximum(a[0], b[0]), a[1] + b[1])  # noqa: E731
     begin = np.float32(0), np.float32(0)
     agrees(lambda x: lax.reduce_window((x, x), begin, both, (1, 1), (1, 2), "VALID"), X)
     agrees(lambda x: lax.reduce((x, x), begin, both, ()), np.abs(X))
